@@ -170,25 +170,29 @@ static void test_victim_is_among_the_oldest(void **unused)
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), second);
 }
 
+/* A sealed segment with so many live bytes, whose items expire at 7. */
+static uint32_t sealed_expired(uint32_t bytes)
+{
+    uint32_t segment = open_one();
+    kv_segment_add(&rig.segments, segment, bytes);
+    kv_segment_note_exptime(&rig.segments, segment, 7);
+    kv_segment_seal(&rig.segments, segment);
+    return segment;
+}
+
 static void test_victim_that_has_expired_comes_first(void **unused)
 {
     sealed_one(1);
-    uint32_t expired = open_one();
-    kv_segment_add(&rig.segments, expired, 5000);
-    kv_segment_note_exptime(&rig.segments, expired, 7);
-    kv_segment_seal(&rig.segments, expired);
+    uint32_t expired = sealed_expired(5000);
     struct kv_victim_search wish = {KV_POOL_MAIN, COUNT, COUNT, 0, 0, 7};
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), expired);
 }
 
-/* However little is live in an older one: moving or evicting that is work. */
+/* It is claimed although another segment has fewer live bytes, which would have to move. */
 static void test_victim_that_has_expired_needs_no_slack(void **unused)
 {
     sealed_one(50);
-    uint32_t expired = open_one();
-    kv_segment_add(&rig.segments, expired, 500);
-    kv_segment_note_exptime(&rig.segments, expired, 7);
-    kv_segment_seal(&rig.segments, expired);
+    uint32_t expired = sealed_expired(500);
     struct kv_victim_search wish = {KV_POOL_MAIN, COUNT, COUNT, 0, 100, 7};
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), expired);
 }

@@ -346,24 +346,32 @@ static void connections_wait_for_memory_in_order(void **state)
     (void)state;
 }
 
+/* A stack whose memory two connections can use up; *snd: the next sequence number of the second. */
+static void open_with_two(struct raw *raw, struct us_conn **first, struct us_conn **second,
+                          u_u32 *snd)
+{
+    struct us_config config;
+
+    pair_config(&config, 0);
+    config.buffer_bytes = 64 * 2048;
+    raw_open(raw, &config);
+    us_listen(raw->stack, RAW_PORT, NULL);
+    *first = raw_accept(raw, snd);
+    raw->peer_port++;
+    *second = raw_accept(raw, snd);
+}
+
 /* So does one that has its minimum and found only the reserve of others. */
 static void freed_memory_wakes_one_beyond_its_minimum(void **state)
 {
     static u_u8 data[100000];
-    struct us_config config;
     struct us_conn *a;
     struct us_conn *b;
     struct raw raw;
     u_u32 snd;
     u_u32 sent;
 
-    pair_config(&config, 0);
-    config.buffer_bytes = 64 * 2048;
-    raw_open(&raw, &config);
-    us_listen(raw.stack, RAW_PORT, NULL);
-    a = raw_accept(&raw, &snd);
-    raw.peer_port++;
-    b = raw_accept(&raw, &snd);
+    open_with_two(&raw, &a, &b, &snd);
     assert_in_range(us_send(raw.stack, a, data, sizeof(data)), 1, sizeof(data) - 1);
     sent = us_send(raw.stack, b, data, sizeof(data));
     assert_in_range(sent, 1, sizeof(data) - 1);
@@ -380,20 +388,12 @@ static void freed_memory_wakes_one_beyond_its_minimum(void **state)
 static void the_reserve_is_filled_first(void **state)
 {
     static u_u8 data[100000];
-    struct us_config config;
     struct us_conn *a;
     struct us_conn *b;
     struct raw raw;
-    u_u32 snd;
     u_u32 snd_a;
 
-    pair_config(&config, 0);
-    config.buffer_bytes = 64 * 2048;
-    raw_open(&raw, &config);
-    us_listen(raw.stack, RAW_PORT, NULL);
-    b = raw_accept(&raw, &snd);
-    raw.peer_port++;
-    a = raw_accept(&raw, &snd_a);
+    open_with_two(&raw, &b, &a, &snd_a);
     assert_in_range(us_send(raw.stack, a, data, sizeof(data)), 1, sizeof(data) - 1);
     assert_in_range(us_send(raw.stack, b, data, sizeof(data)), 1, sizeof(data) - 1);
     raw_pump(&raw, 0);
