@@ -25,7 +25,7 @@ extern int fallocate_answered(int fd, int mode, off_t offset,
 extern int fstatfs_real(int fd, struct statfs *about) __asm__("__real_fstatfs64");
 extern int fstatfs_answered(int fd, struct statfs *about) __asm__("__wrap_fstatfs64");
 
-/* What it answers; zero: what it would. */
+/* Results of the wrapped system calls; a field of zero leaves the result as it is. */
 static struct {
     bool has_huge_pages; /* ordinary ones in their place */
     bool is_hugetlbfs;
@@ -82,7 +82,7 @@ int fstatfs_answered(int fd, struct statfs *about)
     return rc;
 }
 
-/* ---- what is behind addresses --------------------------------------------------------------- */
+/* ---- state of mappings ----------------------------------------------------------------------- */
 
 struct page {
     bool is_mapped;
@@ -332,7 +332,7 @@ static void test_file_of_huge_pages(void **unused)
     close(fd);
 }
 
-/* Not even for what it says about itself: the table is not made, and nothing of it is touched. */
+/* kv_create() fails before it writes to the header. */
 static void test_no_space_for_the_header_of_a_file(void **unused)
 {
     const struct kv_file file = {.fd = rig_memfd()};

@@ -242,7 +242,7 @@ static void test_reserve_returns_during_a_growth(void **unused)
     kv_leave(other);
 }
 
-/* Saving a table does not wait until a worker would have reclaimed what it has cut off. */
+/* kv_overflow_return() returns buckets that were cut off without waiting for an epoch. */
 static void test_cut_buckets_are_returned_at_once(void **unused)
 {
     struct kv_index *index = &rig.kv->index;

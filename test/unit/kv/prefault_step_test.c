@@ -260,7 +260,7 @@ static void expect_awake(void)
     assert_int_equal(kv_u32_load_relaxed(&prefault->asleep), 0);
 }
 
-/* What has come since it looked for work keeps it awake: no worker has seen it asleep. */
+/* The thread does not wait if work arrives between its last check and the wait. */
 static void test_work_before_it_sleeps(void **unused)
 {
     sleep_until_due(prefault);

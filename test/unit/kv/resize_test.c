@@ -112,7 +112,7 @@ static bool is_resident(const void *at)
     return mincore((void *)(uintptr_t)at, 1, &there) == 0 && (there & 1);
 }
 
-/* What is withdrawn goes back to the system, as a whole. */
+/* All pages of withdrawn segments are returned to the system. */
 static void test_pages_go_back(void **unused)
 {
     struct kv *kv = create(16 * MIB, 0, true);

@@ -399,7 +399,7 @@ static void test_copy_is_made_again_when_the_key_changed(void **unused)
     assert_false(kv_segment_is_held(&rig.kv->segments.array[segment]));
 }
 
-/* As if it had been evicted at once. */
+/* The store succeeds, as if its item had been evicted right after it. */
 static void test_item_is_lost_if_there_is_no_memory_for_its_copy(void **unused)
 {
     struct kv_change change = {.item = make(2)};
@@ -485,7 +485,7 @@ static void test_cas_after_one_that_would_be_next(void **unused)
     assert_true(rig_set(rig.worker, &rig.key, 5, 1) > first + 1);
 }
 
-/* Gives a number to what it replaces, but none to what it inserts. */
+/* Sets a CAS value when it replaces an item, and none when it inserts one. */
 static enum kv_verdict decide_cas(void *ctx, const struct kv_view *old, struct kv_change *change)
 {
     bool *has_raced = (bool *)ctx;

@@ -90,7 +90,7 @@ static void test_pidfile_link(void **state)
     assert_true(S_ISREG(st.st_mode));
 }
 
-/* What was written cannot take its place: it is removed. */
+/* If the temporary file cannot be renamed to the pidfile, it is removed. */
 static void test_pidfile_folder_in_the_way(void **state)
 {
     assert_int_equal(mkdir(path, 0700), 0);

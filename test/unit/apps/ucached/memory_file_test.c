@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The file of -e: who may use it, and what is printed about its items. */
+/* The memory file (-e): its lock, its .meta file, and the messages about restored items. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

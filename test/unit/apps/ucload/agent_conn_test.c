@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames between a coordinator and an agent, in any pieces, and what is none. */
+/* Frames between a coordinator and an agent: split at any byte, longer than buffers, malformed. */
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is printed about a measurement: numbers, texts, the series of seconds, the curve. */
+/* The report of a measurement: its text and JSON, the time series, the curve. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
