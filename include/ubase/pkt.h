@@ -63,8 +63,8 @@ struct us_pkt {
     u_u16 tso_mss;           /* to send: payload bytes per segment after the cut */
     u_u8 l2_len;             /* to send: lengths of the headers, for offloads */
     u_u8 l3_len;
-    u_u8 l4_len;
-    u_u16 home; /* index of the owning lane, for a layer that passes packets between threads */
+    u_u8 l4_len; /* of TCP; 0 for other protocols */
+    u_u16 home;  /* index of the owning lane, for a layer that passes packets between threads */
 };
 
 /* One cache line. */

@@ -393,6 +393,8 @@ static void finish_offloads(struct rig *rig, struct rig_out *out, const struct u
         rig->fail(rig, "the stack asks for an offload that the NIC does not have");
     if (asked != 0 && (pkt->l2_len != 14 || pkt->l3_len != 20))
         rig->fail(rig, "offload with wrong header lengths %u %u", pkt->l2_len, pkt->l3_len);
+    if (asked != 0 && out->len < (u_u32)pkt->l2_len + pkt->l3_len + pkt->l4_len)
+        rig->fail(rig, "offload with headers longer than the frame: l4_len %u", pkt->l4_len);
     if (asked & US_PKT_TX_IP_CSUM) {
         b[24] = b[25] = 0;
         uint16_t sum = frame_checksum(b + 14, 20, 0);
@@ -486,7 +488,7 @@ void rig_output(struct rig *rig)
     unsigned answered;
     forget_input(rig);
     do {
-        memset(pkts, 0, sizeof(pkts));
+        memset(pkts, 0xa5, sizeof(pkts)); /* what earlier frames have left in the fields */
         for (unsigned i = 0; i < rig->burst; i++) {
             pkts[i].data = room[i];
             pkts[i].room = rig->config.caps & US_CAP_TX_SG    ? 2048

@@ -485,6 +485,7 @@ static void output_done(struct us_stack *stack, struct us_pkt **pkts, unsigned n
     for (i = 0; i < n; i++) {
         U_ASSERT(pkts[i]->len <= pkts[i]->room);
         pkts[i]->next_seg = (struct us_pkt *)U_NULL;
+        pkts[i]->l4_len = 0; /* drivers refuse a frame that is shorter than its headers */
         us_count_add(stack, US_C_TX_BYTES, pkts[i]->len);
     }
     us_count_add(stack, US_C_TX_FRAMES, n);

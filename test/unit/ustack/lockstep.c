@@ -235,7 +235,7 @@ static void take_frames(struct lockstep *t)
         for (w = 0; w < LOCKSTEP_STACKS; w++) {
             struct us_pkt *list = &pkt[w];
             unsigned filled;
-            memset(&pkt[w], 0, sizeof(pkt[w]));
+            memset(&pkt[w], 0xa5, sizeof(pkt[w]));
             pkt[w].data = room[w];
             pkt[w].room = FRAME_BYTES;
             filled = us_output(t->stack[w], &list, 1, t->now_us);

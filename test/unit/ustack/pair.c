@@ -151,7 +151,7 @@ static void host_output(struct pair *pair, struct pair_host *host, struct pair_h
 
     do {
         for (i = 0; i < PAIR_BURST; i++) {
-            memset(&pkts[i], 0, sizeof(pkts[i]));
+            memset(&pkts[i], 0xa5, sizeof(pkts[i]));
             pkts[i].data = buffers[i];
             pkts[i].room = PAIR_FRAME_BYTES;
             list[i] = &pkts[i];

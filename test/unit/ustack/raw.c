@@ -141,7 +141,7 @@ static void take_frames(struct raw *raw)
     for (;;) {
         struct raw_frame *frame = &raw->frames[raw->frame_count];
         assert_true(raw->frame_count < RAW_FRAMES);
-        memset(&pkt, 0, sizeof(pkt));
+        memset(&pkt, 0xa5, sizeof(pkt));
         pkt.data = frame->bytes;
         pkt.room = RAW_FRAME_BYTES;
         if (us_output(raw->stack, &list, 1, raw->now_us) == 0)
