@@ -57,10 +57,7 @@ def lan(request, target):
     target.lan.tcp.clear()
     target.lan.other.clear()
     yield target.lan
-    another = target.lan.peer()
-    another.open()
-    another.alive()
-    another.reset()
+    target.lan.serves()
 
 
 @pytest.fixture

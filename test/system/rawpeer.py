@@ -18,7 +18,7 @@ import subprocess
 import time
 
 import rawnet
-from rawnet import ACK, FIN, IP_ICMP6, IP_TCP, RST, SYN
+from rawnet import ACK, FIN, IP_ICMP, IP_ICMP6, IP_TCP, RST, SYN
 
 TARGET4, TARGET6, PORT = "10.100.0.20", "fd00:100::20", 11211
 
@@ -242,6 +242,26 @@ class Lan:
         self._port = (self._port + 1) % 10000
         return Peer(self, host or self.host(version), 20000 + self._port, port)
 
+    def catch_up(self):
+        """Waits until the target has received what was sent: it then answers an echo request. The
+        request is repeated, since a NIC drops frames while its queue is full."""
+        host = self.host()
+        echo = rawnet.ip4(host, TARGET4, IP_ICMP, rawnet.icmp(8, 0, 1))
+        end = time.monotonic() + TIMEOUT_S
+        self.send_ip(echo, host)
+        while self.packet(host, IP_ICMP, 1) is None:
+            if time.monotonic() > end:
+                raise Silent("no echo reply from " + TARGET4)
+            self.send_ip(echo, host)
+
+    def serves(self):
+        """A new peer connects and is served."""
+        self.catch_up()
+        peer = self.peer()
+        peer.open()
+        peer.alive()
+        peer.reset()
+
 
 # ---- one connection ---------------------------------------------------------------------------
 
@@ -351,6 +371,20 @@ class Peer:
         while self.lan.pump(0):
             pass
         self.lan.tcp[self.src, self.sport].clear()
+
+    def burst(self, least):
+        """How many bytes the stream advances without an ACK: `least` must come, more may."""
+        furthest = 0
+        while furthest < least:
+            furthest = max(furthest, self._end_of(self.recv()))
+        self.lan.settle(SILENCE_S)
+        queue = self.lan.tcp[self.src, self.sport]
+        while queue:
+            furthest = max(furthest, self._end_of(queue.popleft()))
+        return furthest
+
+    def _end_of(self, segment):
+        return (segment.seq + len(segment.data) - self.rcv) & 0xFFFFFFFF
 
     def data(self):
         """The next segment with data or a FIN, in order; ACKs before it do not matter."""

@@ -16,14 +16,6 @@ SERVER_ARGS = ("-c", "10000", "-m", "100")
 VALUE = random.Random(3).randbytes(100_000)
 
 
-def serves(lan):  # noqa: F811
-    """A new peer connects and is served."""
-    peer = lan.peer()  # noqa: F811
-    peer.open()
-    peer.alive()
-    peer.reset()
-
-
 # ---- half open --------------------------------------------------------------------------------
 
 
@@ -42,7 +34,7 @@ def test_many_half_open_connections(lan, options):  # noqa: F811
         peer.send("S", opts=rawnet.options(mss=1400, **options))
         if number % 50 == 0:
             lan.settle(0.001)
-    serves(lan)
+    lan.serves()
     answered = [peer for peer in peers if lan.tcp[peer.src, peer.sport]]
     assert len(answered) > 5000, f"only {len(answered)} SYNs were answered"
     for peer in answered[-1:5000:-100]:  # those far beyond the backlog complete the handshake
@@ -56,7 +48,7 @@ def test_many_half_open_connections(lan, options):  # noqa: F811
         peer.reset()
     for peer in peers:
         lan.tcp.pop((peer.src, peer.sport), None)
-    serves(lan)
+    lan.serves()
 
 
 def test_acks_out_of_nowhere(lan):  # noqa: F811
@@ -68,11 +60,11 @@ def test_acks_out_of_nowhere(lan):  # noqa: F811
         peer.send("A", ack=lan.rng.getrandbits(32))
         if number % 50 == 0:
             lan.settle(0.001)
-    lan.settle(0.1)
+    lan.catch_up()
     for number in range(3000):
         for segment in lan.tcp.pop((host, 2000 + number), ()):
             assert segment.letters == "R", segment
-    serves(lan)
+    lan.serves()
 
 
 # ---- idle, slow, silent -----------------------------------------------------------------------
@@ -86,7 +78,7 @@ def test_many_idle_connections(lan, target):  # noqa: F811
         peer.sport = 3000 + number
         peer.open()
         peers.append(peer)
-    serves(lan)
+    lan.serves()
     with wire_to(target) as wire:
         for _ in range(200):
             wire.say(b"get none\r\n", MISS)
@@ -126,7 +118,7 @@ def test_many_peers_that_stop_sending(lan, target):  # noqa: F811
         peer.open()
         peer.send("PA", b"set k%d 0 0 1000\r\nhalf" % number)
         peers.append(peer)
-    serves(lan)
+    lan.serves()
     for peer in peers:
         peer.forget()
         peer.reset()
@@ -139,9 +131,10 @@ def test_out_of_order_bytes_without_end(lan):  # noqa: F811
         peer.open(sack_ok=True)
         for offset in range(1, 1000, 2):
             peer.send("A", b"x", seq=peer.snd + offset)
+        lan.catch_up()
         peer.forget()
         peer.reset()
-    serves(lan)
+    lan.serves()
 
 
 def test_connections_come_and_go(lan):  # noqa: F811
@@ -151,7 +144,7 @@ def test_connections_come_and_go(lan):  # noqa: F811
         if number % 3 == 0:
             peer.alive()
         peer.reset()
-    serves(lan)
+    lan.serves()
 
 
 # ---- noise ------------------------------------------------------------------------------------
@@ -239,9 +232,7 @@ def test_bent_frames(lan, target, seed):  # noqa: F811
         if number % 20 == 0:
             while lan.link.recv(0) is not None:
                 pass
-    while lan.link.recv(0.05) is not None:
-        pass
-    serves(lan)
+    lan.serves()
     assert target.running()
 
 
@@ -264,8 +255,8 @@ def test_random_segments_on_open_connections(lan, target, seed):  # noqa: F811
             window = rng.choice((0, 1, 100, 65535))
             letters = "".join(sorted(set(letters)))
             peer.send(letters, data, seq=seq, ack=ack, window=window, opts=opts)
-        lan.settle(0.01)
+        lan.catch_up()
         lan.tcp.clear()
         peer.reset()
-    serves(lan)
+    lan.serves()
     assert target.running()
