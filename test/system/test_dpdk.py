@@ -317,12 +317,12 @@ def vhost_vectorized(sockets):
 
 # Each phase of a run has a new thread; --slo has twenty and more.
 SHORT_RUNS = [
-    ("--slo=mean<1ms", "-T0.05", "-w0.02", "-d4"),
-    ("--rate=50000", "-T0.3", "-c100", "--idle=300", "--value-size=0-3000"),
-    ("--reconnect=3", "-T0.3", "-c100", "-m", "get:5,set:3,delete:1,incr:1,touch:1"),
-    ("-T0.3", "-d64", "-c500", "-P", "binary", "--value-size=0-1400", "-m", "get,set"),
-    ("-T0.3", "-d16", "-c500", "-P", "meta", "--poll"),
-    ("-T0.3", "-c500", "-t2", "--queues=1", "--value-size=5000-70000", "-m", "get:9,set:1"),
+    ("--slo=mean<1ms", "-T0.5", "-d4"),
+    ("--rate=50000", "-n15000", "-c100", "--idle=300", "--value-size=0-3000"),
+    ("--reconnect=3", "-n10000", "-c100", "-m", "get:5,set:3,delete:1,incr:1,touch:1"),
+    ("-n50000", "-d64", "-c500", "-P", "binary", "--value-size=0-1400", "-m", "get,set"),
+    ("-n50000", "-d16", "-c500", "-P", "meta", "--poll"),
+    ("-n3000", "-c500", "-t2", "--queues=1", "--value-size=5000-70000", "-m", "get:9,set:1"),
 ]
 
 
@@ -333,8 +333,8 @@ def test_short_runs_one_after_the_other(pair, sockets, link):
     server_device, client_device = link(sockets)
     without = ["--without=csum"] if link is vhost_vectorized else []
     server = pair.serve(server_device, *without)
-    for args in SHORT_RUNS:
-        pair.result(pair.load(client_device, *without, *args))
+    for args in SHORT_RUNS:  # a busy machine does not reach the rate of one of them
+        pair.result(pair.load(client_device, *without, *args), (0, os.EX_TEMPFAIL))
     server.terminate()
     assert server.wait(20) == 0
 
