@@ -242,10 +242,11 @@ class Lan:
         self._port = (self._port + 1) % 10000
         return Peer(self, host or self.host(version), 20000 + self._port, port)
 
-    def catch_up(self):
-        """Waits until the target has received what was sent: it then answers an echo request. The
-        request is repeated, since a NIC drops frames while its queue is full."""
-        host = self.host()
+    def catch_up(self, host=None):
+        """Waits until the target has received what was sent: it then answers an echo request, of
+        a new neighbour or of `host`. The request is repeated, since the link drops frames while
+        its queue is full."""
+        host = host or self.host()
         echo = rawnet.ip4(host, TARGET4, IP_ICMP, rawnet.icmp(8, 0, 1))
         end = time.monotonic() + TIMEOUT_S
         self.send_ip(echo, host)

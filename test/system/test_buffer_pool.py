@@ -74,7 +74,7 @@ def answers(lan, version):
 
 def occupy(lan, version, ports, size=1, replies=REPLIES):
     """Opens hostile clients and has each of them hold what it can. Returns them."""
-    host = lan.host(version)
+    host, asker = lan.host(version), lan.host()
     peers = []
     for port in ports:
         peer = lan.peer(version, host=host)
@@ -85,8 +85,7 @@ def occupy(lan, version, ports, size=1, replies=REPLIES):
     for peer in peers:
         for frame in frames_far_apart(peer, size):
             lan.send_ip(frame, host)
-        while lan.pump(0):  # neighbours ask
-            pass
+        lan.catch_up(asker)  # the link's queue does not hold the frames of all
         lan.tcp.clear()
     return peers
 
@@ -166,7 +165,7 @@ def test_clients_are_served_from_the_reserve(start_pool, threading):
     assert connections[0].ask(storage(b"set", b"v", VALUE), b"\r\n") == STORED
     more = CONNS - len(connections) - 10
     peers = occupy(server.lan, 4, range(20000, 20000 + more), size=600, replies=1)
-    work(connections, 1)  # answered once the link's queue has room again for the requests below
+    work(connections, 1)
     for peer in peers:
         peer.send("PA", b"get v\r\n" * REPLIES)
     longest = work(connections, 10)

@@ -100,7 +100,8 @@ def test_eviction_among_sizes(server):
 
 
 def crowd(server, count):
-    """SETs of so many keys of 20 bytes with values of 200, over four connections in turns."""
+    """SETs of so many keys of 20 bytes with values of 200, over four connections in turns. Returns
+    how many items were stored and how many the server holds."""
     value = b"v" * 200
     wires = [wire_to(server) for _ in range(4)]
     try:
@@ -111,17 +112,19 @@ def crowd(server, count):
         for wire in wires:
             wire.say(b"mn\r\n", b"MN\r\n")
         stats = wires[0].stats()
-        assert int(stats["evictions"]) > 0 and int(stats["total_items"]) == count
-        return int(stats["curr_items"])
+        assert int(stats["evictions"]) > 0
+        return int(stats["total_items"]), int(stats["curr_items"])
     finally:
         for wire in wires:
             wire.close()
 
 
 def test_holds_more_items_than_memcached(start_server):
-    """With one worker each: how several share the memory depends on how they are scheduled."""
-    held = crowd(start_server("memcached", "-m", "64", "-t", "1"), 230_000)
-    assert crowd(start_server("sock", "-m", "64", "-t", "1"), 280_000) >= 1.15 * held
+    """With one worker each: how several share the memory depends on how they are scheduled.
+    memcached refuses some SETs while its LRU maintainer thread waits for a processor."""
+    _, theirs = crowd(start_server("memcached", "-m", "64", "-t", "1"), 230_000)
+    stored, ours = crowd(start_server("sock", "-m", "64", "-t", "1"), 280_000)
+    assert stored == 280_000 and ours >= 1.15 * theirs
 
 
 @pytest.mark.parametrize("value_bytes", [1000, 100_000])
