@@ -137,7 +137,7 @@ class Lan:
         self.tcp = collections.defaultdict(collections.deque)
         self.other = collections.deque()
         self._target_mac = None
-        self._number = 0
+        self._number = self._echoes = 0
         self._port = self.rng.randrange(10000)
 
     # ---- addresses
@@ -243,22 +243,24 @@ class Lan:
         return Peer(self, host or self.host(version), 20000 + self._port, port)
 
     def catch_up(self, host=None):
-        """Waits until the target has received what was sent: it then answers an echo request, of
-        a new neighbour or of `host`. The request is repeated, since the link drops frames while
-        its queue is full."""
+        """Sends an echo request behind all earlier frames and waits for its reply: the target has
+        processed them. The request comes from `host`, or from a new neighbour, and is sent again
+        each second, since a link drops frames while its queue is full."""
         host = host or self.host()
-        echo = rawnet.ip4(host, TARGET4, IP_ICMP, rawnet.icmp(8, 0, 1))
+        self._echoes += 1
+        request = rawnet.icmp(8, 0, self._echoes)
         end = time.monotonic() + TIMEOUT_S
-        self.send_ip(echo, host)
-        while self.packet(host, IP_ICMP, 1) is None:
-            if time.monotonic() > end:
-                raise Silent("no echo reply from " + TARGET4)
-            self.send_ip(echo, host)
+        while time.monotonic() < end:
+            self.send_ip(rawnet.ip4(host, TARGET4, IP_ICMP, request), host)
+            while reply := self.packet(host, IP_ICMP, 1):
+                if reply.payload[4:8] == request[4:8]:
+                    return
+        raise Silent("no echo reply from " + TARGET4)
 
-    def serves(self):
+    def serves(self, version=4):
         """A new peer connects and is served."""
         self.catch_up()
-        peer = self.peer()
+        peer = self.peer(version)
         peer.open()
         peer.alive()
         peer.reset()

@@ -333,8 +333,10 @@ def test_short_runs_one_after_the_other(pair, sockets, link):
     server_device, client_device = link(sockets)
     without = ["--without=csum"] if link is vhost_vectorized else []
     server = pair.serve(server_device, *without)
-    for args in SHORT_RUNS:  # a busy machine does not reach the rate of one of them
-        pair.result(pair.load(client_device, *without, *args), (0, os.EX_TEMPFAIL))
+    for args in SHORT_RUNS:
+        # A busy machine does not reach the rate.
+        statuses = (0, os.EX_TEMPFAIL) if args[0].startswith("--rate") else (0,)
+        pair.result(pair.load(client_device, *without, *args), statuses)
     server.terminate()
     assert server.wait(20) == 0
 

@@ -43,14 +43,6 @@ def leave_behind(lan, hosts, numbers, request, window):  # noqa: F811
         lan.tcp.pop((peer.src, peer.sport), None)
 
 
-def serves(lan, version):  # noqa: F811
-    """Whether a well-behaved client is served: its SYN is answered, and its request."""
-    client = lan.peer(version)
-    client.open()
-    client.alive()
-    client.reset()
-
-
 def await_address(lan, version):  # noqa: F811
     """Waits for duplicate address detection of the IPv6 address, a second or two."""
     for _ in range(300):
@@ -72,8 +64,8 @@ def test_orphans_do_not_exclude_clients(target, lan, version, kind):  # noqa: F8
     for first in range(0, LEFT_BEHIND, BATCH):
         leave_behind(lan, hosts, range(first, first + BATCH), **KINDS[kind])
         if first % 512 == 0:
-            serves(lan, version)
-    serves(lan, version)
+            lan.serves(version)
+    lan.serves(version)
     if target.kind == "tap":
         counters = target.stats("ustack")
         assert int(counters["orphans_dropped"]) > 0

@@ -350,8 +350,9 @@ static void test_claim_with_one_kind_of_address(void **state)
 }
 
 /*
- * Of two workers: a socket of each, in one list, whose descriptors have one owner. A socket of UDP
- * with the same address and port has an endpoint of its own.
+ * Two TCP sockets bound to one address and port, one per worker, form one endpoint. A UDP
+ * socket bound to the same address and port forms a second endpoint. net_endpoints_close() closes
+ * all three.
  */
 static void test_sockets_of_an_earlier_process(void **state)
 {
