@@ -29,6 +29,7 @@ from server import (
     Connection,
     free_port,
 )
+from test_start import dial
 
 KINDS = [("--io=sock", "-t", "2"), ("--io=uring", "-t", "2"), ("--io=tap", "-t", "2")]
 CONNECTIONS = 200
@@ -382,17 +383,12 @@ def test_unix_socket(ucached_path, tmp_path):
     path = str(tmp_path / "socket")
     command = [ucached_path, "--io=sock", "-s", path, f"--takeover={tmp_path}/takeover"]
     old = subprocess.Popen(command)
-    end = time.monotonic() + START_TIMEOUT
-    while not os.path.exists(f"{tmp_path}/takeover"):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    client = socket.socket(socket.AF_UNIX)
-    client.settimeout(IO_TIMEOUT)
-    client.connect(path)
-    new = subprocess.Popen(command)
-    assert old.wait(STOP_TIMEOUT) == 0
-    with Connection(client) as connection:
-        assert connection.ask(b"get a\r\n") == b"END\r\n"
+    with dial(path, socket.AF_UNIX) as served, dial(path, socket.AF_UNIX) as waiting:
+        served.say(b"get a\r\n", b"END\r\n")  # the takeover socket listens before any reply
+        new = subprocess.Popen(command)
+        assert old.wait(STOP_TIMEOUT) == 0
+        for wire in (served, waiting):
+            wire.say(b"get a\r\n", b"END\r\n")
     new.terminate()
     assert new.wait(STOP_TIMEOUT) == 0
 
