@@ -30,6 +30,7 @@ from server import (
     free_port,
 )
 from test_start import dial
+from wire import settles
 
 KINDS = [("--io=sock", "-t", "2"), ("--io=uring", "-t", "2"), ("--io=tap", "-t", "2")]
 CONNECTIONS = 200
@@ -118,6 +119,14 @@ class Line:
     def descriptors(self):
         """How many the running server has."""
         return len(os.listdir(f"/proc/{self.current.pid}/fd"))
+
+    def pollers(self):
+        """How many descriptors of epoll and io_uring the running server has."""
+        found = 0
+        for descriptor in os.scandir(f"/proc/{self.current.pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                found += os.readlink(descriptor.path).endswith(("[eventpoll]", "[io_uring]"))
+        return found
 
     def log(self):
         return self.log_path.read_text(errors="replace")
@@ -573,6 +582,8 @@ def test_new_process_dies(line, args, dies_after):
     servers = line(*args)
     with servers.connect() as connection:
         assert connection.ask(b"set kept 0 0 2\r\nok\r\n") == b"STORED\r\n"
+        if "--io=tap" not in args:  # each of the two workers opens its own when it starts
+            assert settles(lambda: servers.pollers() == 2)
         descriptors = servers.descriptors()
         successor = Successor(servers.socket_path)
         successor.hello(own_stack=int("--io=tap" in args))

@@ -81,7 +81,7 @@ def cores():
 @pytest.mark.server_args("-m", "1024", "-t", "2")
 def test_an_idle_server(cores, server_sock):
     """The thread touches a little memory, then sleeps until items are stored."""
-    (thread,) = threads(server_sock)
+    (thread,) = settles(lambda: threads(server_sock))
     with wire_to(server_sock) as wire:
         stats = quiet(server_sock, wire)
         assert stats["touch_thread"] == 1

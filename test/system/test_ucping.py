@@ -16,6 +16,7 @@ import netspace
 import pytest
 import tls
 from server import free_port, missing
+from wire import settles
 
 
 @pytest.fixture(scope="session")
@@ -498,8 +499,9 @@ def test_one_loop_hands_nothing_over(peers):
 @pytest.mark.parametrize("model", TWO_THREADS)
 def test_a_server_in_two_threads(peers, model):
     pair = peers("tap", "sock", f"--threading={model}")
+    # The server listens before its second thread has its name.
+    assert settles(lambda: sorted(cores_of_threads(pair.server)) == ["application", "ucping"])
     where = cores_of_threads(pair.server)
-    assert sorted(where) == ["application", "ucping"]
     if model == "merge":
         assert where["application"] == where["ucping"] and len(where["ucping"]) == 1
     else:
