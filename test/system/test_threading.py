@@ -2,28 +2,14 @@
 """The threading models of the own stack: threads and cores, service, idle time and end."""
 
 import os
-import pathlib
 import subprocess
 
 import pytest
-from test_workers import sleeps_while_idle
+from test_workers import runs_on, sleeps_while_idle, threads
 from wire import settles
 
 
-def threads(server):
-    """All threads of a server that serve: name -> thread id."""
-    found = {}
-    for task in pathlib.Path(f"/proc/{server.pid}/task").iterdir():
-        name = (task / "comm").read_text().strip()
-        if name.startswith(("ucached-", "sessions-")):
-            found[name] = int(task.name)
-    return found
-
-
-def runs_on(server, cores):
-    """Whether each thread, once all have started, may run on these cores only: name -> cores."""
-    return settles(lambda: cores == {name: os.sched_getaffinity(tid)
-                                     for name, tid in threads(server).items()})  # fmt: skip
+KINDS = ("ucached-", "sessions-")  # names of threads that serve
 
 
 @pytest.fixture(params=["split", "merge", "split -t 3", "merge -t 2"])
@@ -35,7 +21,7 @@ def test_every_worker_has_two_threads(server):
     workers = int(server.stats()["threads"])
     names = [f"{half}-{n}" for half in ("sessions", "ucached") for n in range(workers)]
     # The first worker answers before the last thread has started.
-    assert settles(lambda: sorted(threads(server)) == names), threads(server)
+    assert settles(lambda: sorted(threads(server, KINDS)) == names), names
     assert server.stats("ustack")["threading"] in " ".join(server.command)
 
 
@@ -77,14 +63,14 @@ def test_split_takes_two_cores_for_a_worker(start_server):
     if len(allowed) < 2:
         pytest.skip("there is one core")
     server = start_server("tap", "--threading=split", "--cores=%d,%d" % tuple(allowed))
-    assert runs_on(server, {"ucached-0": {allowed[0]}, "sessions-0": {allowed[1]}})
+    assert runs_on(server, {"ucached-0": {allowed[0]}, "sessions-0": {allowed[1]}}, KINDS)
     assert server.stats()["threads"] == "1"
 
 
 def test_merge_takes_one(start_server):
     core = max(os.sched_getaffinity(0))
     server = start_server("tap", "--threading=merge", f"--cores={core}")
-    assert runs_on(server, {"ucached-0": {core}, "sessions-0": {core}})
+    assert runs_on(server, {"ucached-0": {core}, "sessions-0": {core}}, KINDS)
 
 
 @pytest.mark.parametrize(

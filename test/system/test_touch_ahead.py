@@ -8,7 +8,7 @@ import time
 
 import pytest
 from server import on_one_core
-from wire import STORED, settles, storage, wire_to
+from wire import STORED, rss_kib, settles, storage, wire_to
 
 MIB = 1 << 20
 VALUE = b"v" * 10000
@@ -30,9 +30,8 @@ def threads(server):
             if (task / "comm").read_text() == "kv-touch\n"]
 
 
-def resident_bytes(server):
-    status = pathlib.Path(f"/proc/{server.pid}/status").read_text()
-    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+def rss_bytes(server):
+    return rss_kib(server.pid) * 1024
 
 
 def turns(server, thread):
@@ -102,7 +101,7 @@ def test_one_core(start_server, cores):
         assert quiet(other, wire)["touch_thread"] == 1
         stats = quiet(alone, alone_wire)
         assert stats["touch_thread"] == 0
-        assert resident_bytes(other) - resident_bytes(alone) < AHEAD_IDLE + 2 * HUGE_PAGE
+        assert rss_bytes(other) - rss_bytes(alone) < AHEAD_IDLE + 2 * HUGE_PAGE
         fill(alone_wire, 0, 2000)
         stats = quiet(alone, alone_wire)
         assert stats["touched_ahead"] == stats["touched_late"] == 0
@@ -112,18 +111,18 @@ def test_one_core(start_server, cores):
 def test_a_server_at_work(cores, server_sock):
     """It touches at most as much ahead as is in use, at most AHEAD_MAX, and each page once."""
     with wire_to(server_sock) as wire:
-        empty = resident_bytes(server_sock)
+        empty = rss_bytes(server_sock)
         for part in range(8):
             fill(wire, part * 1000, 1000)
             stats = quiet(server_sock, wire)
             assert stats["touched_free_bytes"] <= AHEAD_MAX
             assert stats["touched_free_bytes"] <= max(AHEAD_IDLE, stats["memory_used_bytes"])
-            assert (resident_bytes(server_sock) - empty
+            assert (rss_bytes(server_sock) - empty
                     < stats["memory_used_bytes"] + AHEAD_MAX + 4 * HUGE_PAGE)
         assert stats["touched_ahead"] > 0
         fill(wire, 8000, 8000)
         assert int(wire.stats()["evictions"]) > 0
-        assert resident_bytes(server_sock) - empty < 128 * MIB + 4 * HUGE_PAGE
+        assert rss_bytes(server_sock) - empty < 128 * MIB + 4 * HUGE_PAGE
         (thread,) = threads(server_sock)
         stats = quiet(server_sock, wire)
         before = turns(server_sock, thread)
@@ -137,7 +136,7 @@ def test_a_limit_that_falls_and_rises(cores, server_sock):
     with wire_to(server_sock) as wire:
         fill(wire, 0, 12000)
         wire.say(b"cache_memlimit 16\r\n", b"OK\r\n")
-        assert settles(lambda: resident_bytes(server_sock) <= 64 * MIB)
+        assert settles(lambda: rss_bytes(server_sock) <= 64 * MIB)
         before = quiet(server_sock, wire)
         wire.say(b"cache_memlimit 128\r\n", b"OK\r\n")
         after = quiet(server_sock, wire)

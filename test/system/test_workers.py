@@ -18,14 +18,20 @@ from wire import settles
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def threads(server):
-    """The worker threads of a server: name -> thread id."""
+def threads(server, kinds=("ucached-",)):
+    """The threads of a server whose names begin like this: name -> thread id."""
     found = {}
     for task in pathlib.Path(f"/proc/{server.pid}/task").iterdir():
         name = (task / "comm").read_text().strip()
-        if name.startswith("ucached-"):
+        if name.startswith(kinds):
             found[name] = int(task.name)
     return found
+
+
+def runs_on(server, cores, kinds=("ucached-",)):
+    """Whether each thread, once all have started, may run on these cores only: name -> cores."""
+    return settles(lambda: cores == {name: os.sched_getaffinity(tid)
+                                     for name, tid in threads(server, kinds).items()})  # fmt: skip
 
 
 def ticks(path):
@@ -236,9 +242,7 @@ def test_threads_are_pinned_to_their_cores(start_server):
     cores = "--cores=" + ",".join(map(str, reversed(allowed)))
     server = start_server("tap", cores, "--threading=unified")
     wanted = {f"ucached-{number}": {core} for number, core in enumerate(reversed(allowed))}
-    # The first worker answers before the last one has started.
-    assert settles(lambda: wanted == {name: os.sched_getaffinity(tid)
-                                      for name, tid in threads(server).items()})  # fmt: skip
+    assert runs_on(server, wanted)
     assert server.stats()["threads"] == str(len(allowed))
 
 

@@ -115,12 +115,12 @@ def hit(key, value, flags=0):
 
 
 def rss_kib(pid):
-    """Resident memory of a process."""
-    with open(f"/proc/{pid}/status", encoding="ascii") as status:
-        for line in status:
-            if line.startswith("VmRSS:"):
+    """Resident memory of a process, exactly: /proc/PID/status sums counters that lag behind."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as pages:
+        for line in pages:
+            if line.startswith("Rss:"):
                 return int(line.split()[1])
-    raise AssertionError(f"process {pid} has no VmRSS")
+    raise AssertionError(f"process {pid} has no Rss")
 
 
 def settles(check, seconds=60, pause=0.05):
