@@ -306,7 +306,8 @@ def test_sessions_continue_where_they_were(line, io):
 def test_clients_that_do_not_come_to_rest_are_closed(line, io):
     servers = line(f"--io={io}")
     with servers.connect() as slow, servers.connect() as watcher, servers.connect() as other:
-        slow.send(b"set a 0 0 5\r\nhe")
+        slow.send(b"set a 0 0 5\r\nhe")  # unread it would be left to the next server
+        assert settles(lambda: b"conn_nread" in other.ask(b"stats conns\r\n", b"END\r\n"))
         assert watcher.ask(b"watch fetchers\r\n") == b"OK\r\n"
         servers.succeed()
         assert slow.rest() == b""
